@@ -175,9 +175,8 @@ std::vector<Command> CheckpointCommands() {
       one("checkpoints show", "PATH|JOB[@STEP]", "Lists the files and tensors of a checkpoint.",
           ShowCheckpoint),
       one("checkpoints verify", "PATH|JOB[@STEP]",
-          "Reads every byte of a checkpoint; names the file and tensor that fail. The model that "
-          "has its "
-          "frozen parameters must be here, but is not read whole.",
+          "Reads every byte of a checkpoint; names the file and tensor that fail. The model "
+          "with its frozen parameters must be here, but is not read whole.",
           Verify),
   };
   commands.front().flags = {&kAllFlag};

@@ -22,7 +22,7 @@ std::string Text(const v1::BaseIdentity& identity) {
 }
 
 bool AreSame(v1::BaseIdentity a, v1::BaseIdentity b) {
-  // The same files may have another path; key and path are for messages.
+  // The files decide; key and path are for messages.
   for (v1::BaseIdentity* const identity : {&a, &b}) {
     identity->clear_key();
     identity->clear_path();

@@ -52,6 +52,30 @@ StatusOr<std::map<std::string, std::string>> ParseIndex(std::string_view text) {
   return file_of_tensor;
 }
 
+// "xxh128:" and the digest of a file of at most kIdentityBlocks blocks; else "xxh128/N:" and that
+// of the N blocks that begin at `begins`, each moved into the file, and of the last block.
+StatusOr<std::string> DigestOfBlocks(const ReadableFile& file, std::vector<int64_t> begins) {
+  const int64_t size = file.size();
+  if (size <= kIdentityBlocks * kIdentityBlockBytes) {
+    std::vector<std::byte> bytes(static_cast<size_t>(size));
+    TROUPE_RETURN_IF_ERROR(file.ReadAt(0, bytes));
+    return Xxh128Of(bytes);
+  }
+  begins.push_back(size);
+  for (int64_t& begin : begins) begin = std::clamp<int64_t>(begin, 0, size - kIdentityBlockBytes);
+  std::ranges::sort(begins);
+  const auto repeated = std::ranges::unique(begins);
+  begins.erase(repeated.begin(), repeated.end());
+  std::vector<std::byte> bytes(begins.size() * static_cast<size_t>(kIdentityBlockBytes));
+  std::span<std::byte> left = bytes;
+  for (const int64_t begin : begins) {
+    TROUPE_RETURN_IF_ERROR(file.ReadAt(begin, left.first(kIdentityBlockBytes)));
+    left = left.subspan(kIdentityBlockBytes);
+  }
+  std::string digest = Xxh128Of(bytes);
+  return digest.insert(digest.find(':'), fmt::format("/{}", begins.size()));
+}
+
 bool IsLeftAside(const std::string& name, bool tied) {
   return name.ends_with(".rotary_emb.inv_freq") || (tied && name == kHeadTensor);
 }
@@ -67,7 +91,8 @@ Status HfWeights::Add(FileSystem& files, const std::string& directory, const std
     const Tensor tensor{.file = files_.size(),
                         .dtype = entry.dtype,
                         .shape = entry.shape,
-                        .offset = header->buffer_offset + entry.begin};
+                        .offset = header->buffer_offset + entry.begin,
+                        .end = header->buffer_offset + entry.end};
     const auto [there, added] = tensors_.emplace(entry.name, tensor);
     if (!added) {
       return InvalidArgument("{}: tensor {} is also in {}", open.path, entry.name.substr(0, 128),
@@ -112,23 +137,24 @@ StatusOr<HfWeights> HfWeights::Open(FileSystem& files, const std::string& direct
 }
 
 StatusOr<google::protobuf::RepeatedPtrField<v1::DataFileIdentity>> HfWeights::Identity() const {
+  std::vector<std::vector<int64_t>> begins(files_.size());
+  for (size_t i = 0; i < files_.size(); ++i) {
+    for (int64_t block = 0; block < kIdentityBlocks; ++block)
+      begins[i].push_back(files_[i].file->size() / kIdentityBlocks * block);
+  }
+  for (const auto& [name, tensor] : tensors_) {
+    begins[tensor.file].push_back(tensor.offset);
+    begins[tensor.file].push_back(tensor.end - kIdentityBlockBytes);
+  }
   google::protobuf::RepeatedPtrField<v1::DataFileIdentity> identity;
-  for (const OpenFile& open : files_) {
-    const int64_t size = open.file->size();
-    const bool is_whole = size <= kIdentityBlocks * kIdentityBlockBytes;
-    std::vector<std::byte> bytes(
-        static_cast<size_t>(is_whole ? size : kIdentityBlocks * kIdentityBlockBytes));
-    for (int64_t block = 0; block < (is_whole ? 0 : kIdentityBlocks); ++block) {
-      const int64_t begin = (size - kIdentityBlockBytes) / (kIdentityBlocks - 1) * block;
-      const auto part = std::span(bytes).subspan(static_cast<size_t>(block * kIdentityBlockBytes),
-                                                 kIdentityBlockBytes);
-      TROUPE_RETURN_IF_ERROR(Annotate(open.file->ReadAt(begin, part), open.path));
-    }
-    if (is_whole) TROUPE_RETURN_IF_ERROR(Annotate(open.file->ReadAt(0, bytes), open.path));
+  for (size_t i = 0; i < files_.size(); ++i) {
+    const auto& [path, open] = files_[i];
     v1::DataFileIdentity& file = *identity.Add();
-    file.set_name(open.path.substr(open.path.rfind('/') + 1));
-    file.set_bytes(size);
-    file.set_digest(Xxh128Of(bytes));
+    file.set_name(path.substr(path.rfind('/') + 1));
+    file.set_bytes(open->size());
+    auto digest = DigestOfBlocks(*open, std::move(begins[i]));
+    if (!digest.ok()) return Annotate(digest.status(), path);
+    file.set_digest(*std::move(digest));
   }
   return identity;
 }

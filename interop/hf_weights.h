@@ -46,8 +46,9 @@ class HfWeights {
   // Returns the common format of all tensors. REQUIRES: Check returned OK.
   NumberFormat format() const;
 
-  // The name, size and a digest of each file: of 64 blocks of 4 KiB that are spread evenly over it,
-  // or of all of a shorter one. Errors of the file system.
+  // The name, size and a digest of each file: of the first and last 4 KiB of each tensor and of 64
+  // blocks that are spread evenly over the file, or of all of a shorter file. Errors of the file
+  // system.
   StatusOr<google::protobuf::RepeatedPtrField<v1::DataFileIdentity>> Identity() const;
 
   // Fills `numbers`, row-major, with the part `box` of tensor `name`. NOT_FOUND or INVALID_ARGUMENT
@@ -60,7 +61,8 @@ class HfWeights {
     size_t file = 0;
     std::string dtype;
     Extents shape;
-    int64_t offset = 0;  // offset of its data in the file
+    int64_t offset = 0;  // its data are the bytes [offset, end) of the file
+    int64_t end = 0;
   };
   struct OpenFile {
     std::string path;

@@ -48,6 +48,31 @@ class HfWeightsTest : public ::testing::Test {
   int count_ = 0;
 };
 
+// The identity of a file above 256 KiB is that of some of its blocks; each tensor has two of them.
+TEST_F(HfWeightsTest, IdentityKnowsTheEndsOfEachTensor) {
+  constexpr int64_t kRows = 100'000;
+  std::vector<SafetensorsTensor> tensors;
+  for (const char* const name : {"a", "b", "c"})
+    tensors.push_back({name, "F32", {kRows}, std::string(4 * kRows, '\1')});
+  const auto identity_of = [&] { return OpenFileOf(tensors)->Identity()->at(0); };
+  const v1::DataFileIdentity first = identity_of();
+  EXPECT_EQ(first.name(), "model.safetensors");
+  EXPECT_GT(first.bytes(), 12 * kRows);
+  EXPECT_THAT(first.digest(), ::testing::StartsWith("xxh128/"));
+  EXPECT_EQ(identity_of().digest(), first.digest());
+  for (SafetensorsTensor& tensor : tensors) {
+    for (char* const changed : {&tensor.bytes.front(), &tensor.bytes.back()}) {
+      *changed = '\2';
+      EXPECT_NE(identity_of().digest(), first.digest()) << tensor.name;
+      *changed = '\1';
+    }
+  }
+  tensors.resize(1);
+  tensors[0].bytes.resize(400);
+  tensors[0].shape = {100};
+  EXPECT_THAT(identity_of().digest(), ::testing::StartsWith("xxh128:")) << "all of a short file";
+}
+
 // A cache of models has links from a snapshot's names to files of blobs.
 TEST_F(HfWeightsTest, BeneathARootLinksAreFollowedUnlessTheyLeaveIt) {
   for (const std::string folder : {"root", "root/blobs", "root/snapshot", "root/bad"})

@@ -23,6 +23,11 @@
 namespace troupe::model {
 namespace {
 
+// The name of the router's weight, which is next to its bias: "….mlp.gate.weight".
+std::string RouterOfBias(const std::string& bias) {
+  return bias.substr(0, bias.rfind('.')) + ".weight";
+}
+
 class StageBuilder {
  public:
   explicit StageBuilder(const BuildOptions& options)
@@ -422,7 +427,8 @@ class StageBuilder {
     program.update.push_back(std::move(reduce));
     for (size_t i = 0; i < program.router_biases.size(); ++i) {
       const auto state = std::ranges::find(program.states, program.router_biases[i], &State::value);
-      if (!options_.trained.Includes(state->name)) continue;
+      // The bias of a router that is frozen stays as it is.
+      if (!options_.trained.Includes(RouterOfBias(state->name))) continue;
       program.update.push_back({.kind = OpKind::kRouterBias,
                                 .attributes = RouterBiasAttributes{model_.experts.bias_update_rate},
                                 .inputs = {control, reduced[i], program.router_biases[i]}});

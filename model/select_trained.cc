@@ -48,6 +48,9 @@ StatusOr<TrainedParameters> SelectTrained(const ModelConfig& model,
     if (trained.Includes(entry.parts.front().name))
       trained.blocks.insert(program.value(entry.value).chunk - 1);
   }
+  // A tied table is the head's too.
+  if (model.tie_word_embeddings && trained.blocks.contains(-1))
+    trained.blocks.insert(model.num_blocks());
   for (const std::string& glob : trained.globs) {
     const bool matches = std::ranges::any_of(
         names, [&](const std::string& name) { return MatchesGlob(glob, name); });

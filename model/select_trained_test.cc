@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/build.h"
@@ -31,6 +32,9 @@ TEST(SelectTrained, FindsTheBlocksThatAreTrained) {
   EXPECT_EQ(BlocksOf("model.layers.1.*"), (Blocks{2, 3}));
   EXPECT_EQ(BlocksOf("model.norm.weight"), Blocks{4});
   EXPECT_EQ(BlocksOf("lm_head.weight"), Blocks{4});
+  ModelConfig tied = SmallModel("ADAD");
+  tied.tie_word_embeddings = true;
+  EXPECT_EQ(SelectTrained(tied, {"*embed_tokens*"})->blocks, (Blocks{-1, 4}));
 }
 
 TEST(SelectTrained, KnowsWhoseInputsNeedGradients) {
@@ -76,6 +80,17 @@ TEST(FrozenParameters, HaveNeitherGradientNorStatesNorWorkThatNobodyNeeds) {
   EXPECT_EQ(Count(backward, OpKind::kEmbeddingGrad), 0);
   EXPECT_EQ(Count(backward, OpKind::kMatmulGradWeight), 2);
   EXPECT_EQ(Count(backward, OpKind::kMatmulGradInput), 2);  // of the head and of down_proj
+}
+
+TEST(FrozenParameters, OfARouterKeepItsBiasToo) {
+  BuildOptions options = StageOptions(SmallMixture("AE"), {}, 2, 8);
+  options.model.experts.bias_update_rate = 0.01;
+  for (const auto& [glob, updates] :
+       {std::pair("*.mlp.gate.weight", 1), {"*.weight", 1}, {"*self_attn*", 0}}) {
+    options.trained = SelectTrained(options.model, {glob}).value();
+    const Program program = BuildProgram(options).value();
+    EXPECT_EQ(Count(program.update, OpKind::kRouterBias), updates) << glob;
+  }
 }
 
 TEST(FrozenParameters, OfAllChunksBelowNeedNoGradientOfTheInput) {

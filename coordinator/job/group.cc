@@ -38,13 +38,16 @@ std::string CheckpointPath(const v1::CheckpointRecord* commit) {
 // Returns the total bytes that the ranks restore; 0 if they start from the seed.
 double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
   const bool from_images = ContinuesFromImages(job);
-  if (commit != nullptr && !from_images) return static_cast<double>(commit->bytes());
-  if (!from_images && job.spec.checkpoint().initial_load().empty()) return 0;
+  const bool from_commit = commit != nullptr && !from_images;
+  const double committed = from_commit ? static_cast<double>(commit->bytes()) : 0;
+  // A commit lacks what is frozen; that is read from the base.
+  const bool reads_model = from_images || !job.spec.checkpoint().initial_load().empty();
+  if (from_commit ? !job.plan.has_trained_parameters() : !reads_model) return committed;
   int64_t most = 0;
   for (const v1::RankMemory& memory : job.plan.memory()) {
     most = std::max(most, memory.parameter_bytes() + memory.optimizer_bytes());
   }
-  return static_cast<double>(most) * job.plan.ranks_size();
+  return committed + static_cast<double>(most) * job.plan.ranks_size();
 }
 
 v1::CoordinatorMessage AddressBookOf(const Job& job) {

@@ -134,6 +134,12 @@ Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSp
                        "is {}, but job {} continues from its own commit of step {}",
                        overrides.checkpoint().initial_load(), job.id(), reached);
   }
+  if (job.data.has_value() && job.data->has_base() && overrides.checkpoint().has_initial_load() &&
+      overrides.checkpoint().initial_load() != job.spec.checkpoint().initial_load()) {
+    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load",
+                       "is {}, but job {} keeps its frozen parameters, which are those of {}",
+                       overrides.checkpoint().initial_load(), job.id(), job.data->base().path());
+  }
   return OkStatus();
 }
 

@@ -90,7 +90,7 @@ RelayoutProgram Build(DType dtype, bool to_head_tail, int ranks, int rank) {
   program.chunks[0].input = made.x;
   program.chunks[0].output = made.y;
   program.chunks[0].output_gradient = made.dy;
-  TROUPE_CHECK_OK(model::Differentiate(program, 0));
+  TROUPE_CHECK_OK(model::Differentiate(program, 0, true));
   made.dx = program.chunks[0].input_gradient;
   return made;
 }

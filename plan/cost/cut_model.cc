@@ -107,7 +107,7 @@ Status AddChunks(const DecodedJob& job, const Schedule& schedule, v1::Plan* plan
   if (!job.trained.globs.empty()) {
     TROUPE_ASSIGN_OR_RETURN(const TrainedWork work,
                             TrainedWorkOf(model, job.trained, job.batch.sequence_length));
-    plan->set_trained_parameters(work.parameters);
+    if (work.freezes) plan->set_trained_parameters(work.parameters);
     plan->set_model_flops_per_step(work.flops * samples);
     plan->set_attention_flops_per_step(work.attention_flops * samples);
     return OkStatus();

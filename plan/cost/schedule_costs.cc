@@ -23,20 +23,21 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const DecodedJob& job, const Schedule& s
     const auto index = static_cast<size_t>(chunk);
     const bool is_last = chunk + 1 == chunks;
     ActionCosts sum = {0, 0, 0};
-    const auto add = [&sum](const PassFlops& flops) {
+    const auto add = [&](int block, const PassFlops& flops) {
       sum.forward += flops.forward;
-      sum.input_gradient += flops.input_gradient;
-      sum.weight_gradient += flops.weight_gradient;
+      const bool trains = job.trained.Trains(block);
+      if (trains || job.trained.TrainsBefore(block)) sum.input_gradient += flops.input_gradient;
+      if (trains) sum.weight_gradient += flops.weight_gradient;
     };
     const int end = is_last ? model.num_blocks() : partition.first_block[index + 1];
     for (int block = partition.first_block[index]; block < end; ++block) {
       const PassFlops flops =
           BlockPassFlops(model, model.blocks[static_cast<size_t>(block)], samples, tokens);
-      add(flops);
+      add(block, flops);
       // A recomputed block runs its forward again when its input gradient begins.
       if (job.recomputes_all) sum.input_gradient += flops.forward;
     }
-    if (is_last) add(HeadPassFlops(model, samples, tokens));
+    if (is_last) add(model.num_blocks(), HeadPassFlops(model, samples, tokens));
     costs.chunks.push_back(sum);
   }
   return costs;

@@ -17,6 +17,7 @@ StatusOr<TrainedWork> TrainedWorkOf(const model::ModelConfig& model,
   TrainedWork work;
   for (const model::ParameterEntry& entry : program.parameters) {
     if (entry.trained()) work.parameters += program.value(entry.value).elements();
+    work.freezes |= !entry.trained();
   }
   work.flops = model::ModelFlops(program, 0).total();
   for (const model::Piece piece : {model::Piece::kForward, model::Piece::kBackward}) {

@@ -13,6 +13,7 @@ namespace troupe {
 
 struct TrainedWork {
   int64_t parameters = 0;      // trained elements of the whole model; a tied matrix counts once
+  bool freezes = false;        // some parameter is not trained
   double flops = 0;            // model FLOPs of one sample (plan/cost/estimate.h)
   double attention_flops = 0;  // the part that is due to query-key pairs
 };

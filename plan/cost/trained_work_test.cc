@@ -68,8 +68,9 @@ TEST(TrainedWork, OfANormInTheMiddleHasNoGradientsOfMatrices) {
 TEST(TrainedWork, MovesCutsAwayFromBlocksThatHaveNoBackward) {
   v1::JobSpec spec;
   for (const char* const key :
-       {"model={pattern: (AD)x8, hidden_size: 64, num_attention_heads: 4, from: /m}",
-        "data.train=/d", "training.sequence_length=32", "parallelism.pipeline_parallel_degree=2"})
+       {"model={pattern: (AD)x8, hidden_size: 64, num_attention_heads: 4}", "data.train=/d",
+        "checkpoint.initial_load=/c", "training.sequence_length=32",
+        "parallelism.pipeline_parallel_degree=2"})
     EXPECT_TRUE(ApplyOverride(key, &spec).ok());
   ApplyDefaults(&spec);
   const auto first_blocks = [&] {

@@ -32,9 +32,7 @@ class ChunkBounds {
  public:
   ChunkBounds(const DecodedJob& job, const LeastSeconds& seconds)
       : shards_(job, seconds),
-        table_(
-            static_cast<double>(job.model.hidden_size) *
-            std::ceil(static_cast<double>(job.model.vocab_size) / job.mesh.degree(Axis::kTensor))),
+        table_(TableElements(job)),
         saves_(!job.spec.activation_recomputation().has_num_layers() ||
                job.choices.recomputation == model::Recomputation::Mode::kNone) {}
 
@@ -42,9 +40,9 @@ class ChunkBounds {
     ShardedElements of;
     of.embedding = tables.embedding ? table_ : 0;
     of.head = tables.head && !tables.is_shared ? table_ : 0;
-    if (tables.head && tables.is_shared) costs.elements = std::max(0.0, costs.elements - table_);
+    if (tables.head && tables.is_shared) costs.elements -= table_;
     of.blocks = std::max(0.0, costs.elements - of.embedding - of.head);
-    of.tensors = costs.tensors - (tables.embedding ? 1 : 0) - (tables.head ? 2 : 0);
+    of.tensors = std::max(0.0, costs.tensors - (tables.embedding ? 1 : 0) - (tables.head ? 2 : 0));
     const ShardCosts::Ends ends = shards_.Add(of, &costs);
     BoundedChunk bounded;
     bounded.seconds = {costs.forward.seconds(), costs.backward.seconds(), 0};
@@ -62,6 +60,13 @@ class ChunkBounds {
   }
 
  private:
+  // Where parameters may be frozen, BlockCosts has none of them, and the tables count as frozen.
+  static double TableElements(const DecodedJob& job) {
+    if (!job.trained.globs.empty()) return 0;
+    return static_cast<double>(job.model.hidden_size) *
+           std::ceil(static_cast<double>(job.model.vocab_size) / job.mesh.degree(Axis::kTensor));
+  }
+
   const ShardCosts shards_;
   const double table_;  // elements of a table on the tensor rank with the most
   const bool saves_;    // the saved bytes are known
@@ -90,7 +95,8 @@ const std::vector<LayoutBounds::Piece>& LayoutBounds::Cut(const DecodedJob& job,
     const size_t end =
         is_last ? blocks.size()
                 : static_cast<size_t>(partition->first_block[static_cast<size_t>(chunk) + 1]);
-    cut->second.push_back({blocks.substr(first, end - first), chunk == 0, is_last});
+    cut->second.push_back({blocks.substr(first, end - first), chunk == 0, is_last,
+                           job.trained.TrainsBefore(static_cast<int>(first))});
   }
   return cut->second;
 }
@@ -194,7 +200,8 @@ std::optional<LayoutBound> LayoutBounds::Of(const DecodedJob& job, const NamedSc
       // Between chunks of one rank nothing is transferred.
       const auto is_here = [&](int other) { return std::ranges::count(chunks, other) > 0; };
       if (!piece.has_head && !is_here(chunk + 1)) bounded.seconds.forward += transfer;
-      if (!piece.has_embedding && !is_here(chunk - 1)) bounded.seconds.input_gradient += transfer;
+      if (!piece.has_embedding && !is_here(chunk - 1) && piece.sends_gradient)
+        bounded.seconds.input_gradient += transfer;
       times.push_back(bounded.seconds);
       outside_schedule += bounded.outside_schedule;
       rank_bytes += bounded.state_bytes +

@@ -52,6 +52,7 @@ class LayoutBounds {
     std::string letters;
     bool has_embedding = false;
     bool has_head = false;
+    bool sends_gradient = false;  // to the chunk below
   };
 
   // The costs of the blocks of some layouts, measured by the first thread that asks for them.

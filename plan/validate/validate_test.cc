@@ -177,7 +177,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"model.trainable=[\"*norm*\", \"*lora*\"]", "model.trainable[1]",
            "is \"*lora*\", which matches none of the model's"},
           {"model.trainable=[\"\"]", "model.trainable[0]", "is \"\", which matches none of the"},
-          {"model={from: /m, trainable: [\"*.q_proj.weight\"]}", "model.trainable",
+          {"model.trainable=[\"*.q_proj.weight\"]", "model.trainable",
            "matches model.layers.0.self_attn.q_proj.weight but not "
            "model.layers.0.self_attn.k_proj.weight; they are stored as one matrix"},
           {"model.trainable=[\"*norm*\"]", "model.trainable",

@@ -111,6 +111,7 @@ Json ManifestToSummaryJson(const v1::CheckpointManifest& manifest, const std::st
   Json json = {{"path", path}, {"job", manifest.job()}};
   json.update(MessageToJson(manifest.state(), {"step", "consumed_samples", "seed"}));
   json.update(MessageToJson(manifest, {"attempt", "group_epoch", "layout", "plan_digest"}));
+  if (manifest.has_base()) json["base"] = MessageToJson(manifest.base());
   json["bytes"] = bytes;
   json["files"] = std::move(files);
   return json;

@@ -296,7 +296,7 @@ TrainResult Train(const v1::JobSpec& stated, const TrainOptions& options) {
     manifest.mutable_state()->set_seed(spec.training().seed());
     *manifest.mutable_layout() = shared.plan.mesh();
     *manifest.mutable_samples() = shared.plan.samples();
-    if (HasBase(spec)) {
+    if (shared.plan.has_trained_parameters()) {
       const auto base = OpenBase({shared.files, shared.files}, spec);
       TROUPE_CHECK_OK(base.status());
       *manifest.mutable_base() = base->identity();

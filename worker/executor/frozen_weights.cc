@@ -25,11 +25,6 @@ Status OfBase(const BaseFiles& files, const v1::JobSpec& spec, const Status& sta
 
 }  // namespace
 
-bool HasBase(const v1::JobSpec& spec) {
-  return !spec.model().trainable().empty() &&
-         (StartsFromCheckpoint(spec) || spec.model().has_from());
-}
-
 StatusOr<BaseWeights> OpenBase(const BaseFiles& files, const v1::JobSpec& spec) {
   StatusOr<BaseWeights> base =
       StartsFromCheckpoint(spec)
@@ -44,18 +39,23 @@ Status LoadFrozenWeights(const BaseFiles& files, const v1::JobSpec& spec,
   const auto is_frozen = [&](const model::State& state) { return IsFrozen(program, state); };
   if (std::ranges::none_of(program.states, is_frozen)) return OkStatus();
   TROUPE_ASSIGN_OR_RETURN(const BaseWeights base, OpenBase(files, spec));
-  for (const model::State& state : program.states) {
-    if (!is_frozen(state)) continue;
-    HostFill fill(program, values, state.value);
+  // Loads at once as many values as the limit on copied bytes allows.
+  for (auto next = program.states.begin(); next != program.states.end();) {
+    std::vector<HostFill> fills;
     std::vector<LoadTarget> targets;
-    for (const model::ParameterSlice& slice : SlicesOf(program, state)) {
-      const auto numbers =
-          fill.numbers().subspan(static_cast<size_t>(slice.element_offset),
-                                 static_cast<size_t>(*Elements(slice.local_shape)));
-      targets.push_back({ToGlobalSlice(slice), std::as_writable_bytes(numbers)});
+    for (size_t copied = 0; next != program.states.end() && copied < kCopiedBytesMax; ++next) {
+      if (!is_frozen(*next)) continue;
+      HostFill& fill = fills.emplace_back(program, values, next->value);
+      copied += fill.copied_bytes();
+      for (const model::ParameterSlice& slice : SlicesOf(program, *next)) {
+        const auto numbers =
+            fill.numbers().subspan(static_cast<size_t>(slice.element_offset),
+                                   static_cast<size_t>(*Elements(slice.local_shape)));
+        targets.push_back({ToGlobalSlice(slice), std::as_writable_bytes(numbers)});
+      }
     }
     TROUPE_RETURN_IF_ERROR(OfBase(files, spec, base.Load(targets)));
-    TROUPE_RETURN_IF_ERROR(fill.Store());
+    for (HostFill& fill : fills) TROUPE_RETURN_IF_ERROR(fill.Store());
   }
   return OkStatus();
 }

@@ -10,12 +10,10 @@
 
 namespace troupe {
 
-// Whether the job has parameters that may be frozen, and a model that gives their numbers.
-bool HasBase(const v1::JobSpec& spec);
-
 // Opens the model of the job's checkpoint.initial_load if that is set, else that of model.from.
 // Errors are those of BaseWeights::Open with the key; one of a folder that may be away has cause
-// STORAGE (worker/executor/folder_fault.h). REQUIRES: HasBase(spec).
+// STORAGE (worker/executor/folder_fault.h). REQUIRES: the job freezes parameters
+// (v1::Plan has trained_parameters).
 StatusOr<BaseWeights> OpenBase(const BaseFiles& files, const v1::JobSpec& spec);
 
 // Fills this rank's frozen parameters from that model, rounded to their dtype. Errors as above, and

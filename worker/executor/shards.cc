@@ -53,9 +53,6 @@ std::set<std::string> MissingTensors(const model::Program& program,
   return missing;
 }
 
-// Limit of bytes that are copied at once, in addition to the device's memory.
-constexpr size_t kCopiedBytesMax = size_t{1} << 30;
-
 }  // namespace
 
 GlobalSlice ToGlobalSlice(const model::ParameterSlice& slice) {

@@ -28,6 +28,9 @@ namespace troupe {
 StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
                                                               const v1::Plan& plan);
 
+// Limit of bytes that a load copies at once, in addition to the device's memory.
+inline constexpr size_t kCopiedBytesMax = size_t{1} << 30;
+
 // The slice as checkpoints store it.
 GlobalSlice ToGlobalSlice(const model::ParameterSlice& slice);
 

@@ -44,15 +44,28 @@ StatusOr<RankData> OpenRankData(FileSystem& files, const v1::StartRanks& start, 
 
 Status IdentifyBase(const BaseFiles& files, const v1::StartRanks& start, int rank,
                     v1::DataIdentity* identity) {
-  if (!HasBase(start.spec())) return OkStatus();
+  if (!start.plan().has_trained_parameters()) return OkStatus();
   const std::string host = NamedHost(start, rank);
   const StatusOr<BaseWeights> base = OpenBase(files, start.spec());
-  if (!base.ok()) return WithCauseOfData(base.status(), host);
+  if (!base.ok()) return FaultOfBase(base.status(), start, rank);
   *identity->mutable_base() = base->identity();
   if (!start.data().has_base()) return OkStatus();
   return Refuse(
       CheckSameBase(start.data().base(), "the job began with", base->identity(), host + " has"),
       "put the former files back and resume the job");
+}
+
+Status FaultOfBase(const Status& status, const v1::StartRanks& start, int rank) {
+  const Status named = Annotate(status, NamedHost(start, rank));
+  return AttachedCause(named).empty() ? WithCause(named, cause::kData) : named;
+}
+
+Status CheckBaseOf(const v1::CheckpointManifest& manifest, const v1::DataIdentity& own,
+                   const v1::StartRanks& start, int rank) {
+  if (!manifest.has_base()) return OkStatus();
+  return Refuse(CheckSameBase(manifest.base(), start.restore_path() + " was trained on", own.base(),
+                              NamedHost(start, rank) + " has"),
+                "put the former files back and resume the job");
 }
 
 Status CheckDataOfRank0(const v1::DataIdentity& own, const std::vector<v1::RankAddress>& addresses,

@@ -15,6 +15,7 @@
 #include "data/dataset.h"
 #include "interop/base_weights.h"
 #include "plan/job/job_files.h"
+#include "troupe/v1/checkpoint.pb.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {
@@ -37,6 +38,13 @@ inline BaseFiles BaseFilesOf(JobFiles& files) { return {files.imports(), files.c
 // such. Errors as above; with cause DATA if it is not the one that the job began with.
 Status IdentifyBase(const BaseFiles& files, const v1::StartRanks& start, int rank,
                     v1::DataIdentity* identity);
+
+// An error of that model, with the host of `rank`, and with cause DATA unless it has a cause.
+Status FaultOfBase(const Status& status, const v1::StartRanks& start, int rank);
+
+// FAILED_PRECONDITION with cause DATA if the job's checkpoint names another base than `own` has.
+Status CheckBaseOf(const v1::CheckpointManifest& manifest, const v1::DataIdentity& own,
+                   const v1::StartRanks& start, int rank);
 
 // Compares `own` with the identity in the address of rank 0, if it has one. FAILED_PRECONDITION
 // with cause DATA names both hosts and what each has.

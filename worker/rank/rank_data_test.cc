@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
 #include "data/indexed_dataset_writer.h"
+#include "interop/testing.h"
 
 namespace troupe {
 namespace {
@@ -93,6 +95,46 @@ TEST_F(RankDataTest, DataOtherThanThoseThatTheJobBeganWithAreRefusedOnEveryRank)
                     EndsWith("a new job with checkpoint.initial_load")));
   Write(1);
   EXPECT_TRUE(OpenRankData(files_, start_, 1).ok()) << "the former data are back";
+}
+
+TEST_F(RankDataTest, ABaseIsIdentifiedWaitedForAndComparedByItsOwnKey) {
+  const std::string base = folder_.Child("base");
+  v1::DataIdentity identity;
+  const auto identify = [&] {
+    identity.clear_base();
+    return IdentifyBase({files_, files_}, start_, 1, &identity);
+  };
+  start_.mutable_spec()->mutable_model()->set_from(base);
+  EXPECT_TRUE(identify().ok() && !identity.has_base()) << "all parameters are trained";
+  start_.mutable_plan()->set_trained_parameters(1);
+  Status status = identify();
+  EXPECT_EQ(AttachedCause(status), "STORAGE") << status;
+  EXPECT_THAT(std::string(Message(status)), StartsWith("host b: model.from"));
+  WriteSmallLlama(base, /*tied=*/false, NumberFormat::kFloat32);
+  ASSERT_TRUE(identify().ok());
+  EXPECT_EQ(identity.base().path(), base);
+  *start_.mutable_data() = identity;
+  EXPECT_TRUE(identify().ok());
+  v1::CheckpointManifest manifest;
+  EXPECT_TRUE(CheckBaseOf(manifest, identity, start_, 1).ok()) << "it has the whole model";
+  *manifest.mutable_base() = identity.base();
+  EXPECT_TRUE(CheckBaseOf(manifest, identity, start_, 1).ok());
+
+  std::filesystem::remove_all(base);
+  WriteSmallLlama(base, /*tied=*/true, NumberFormat::kFloat32);
+  status = identify();
+  EXPECT_EQ(AttachedCause(status), "DATA") << status;
+  EXPECT_THAT(std::string(Message(status)),
+              AllOf(HasSubstr("is not the same model: the job began with"),
+                    EndsWith("put the former files back and resume the job")));
+  // After a rebuild of the catalog only the checkpoint knows its base.
+  start_.clear_data();
+  ASSERT_TRUE(identify().ok());
+  EXPECT_EQ(AttachedCause(CheckBaseOf(manifest, identity, start_, 1)), "DATA");
+  std::filesystem::remove(base + "/model.safetensors");
+  status = identify();
+  EXPECT_EQ(AttachedCause(status), "DATA") << status;
+  EXPECT_THAT(std::string(Message(status)), StartsWith("host b: model.from: "));
 }
 
 TEST_F(RankDataTest, AtTheFirstStartTheOtherRanksCompareTheirDataWithThoseOfRank0) {

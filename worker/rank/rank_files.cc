@@ -66,23 +66,25 @@ StatusOr<int64_t> RankRun::Load() {
   owned_ = AssignOwners(slices)[begin_.rank()];
   whole_ = WholeRows(slices[begin_.rank()]);
   if (start.has_restore_images() || !start.restore_path().empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const int64_t step, RestoreTrained());
     const Status frozen = LoadFrozenWeights(BaseFilesOf(job_files_), start.spec(),
                                             executor_->program(), executor_->executable());
-    if (!frozen.ok()) {
-      load_failed_ = true;
-      of_other_folder_ = true;
-      return Annotate(frozen, "host " + start.plan().ranks(begin_.rank()).host());
-    }
-  }
-  if (start.has_restore_images()) return RestoreImage();
-  if (start.restore_path().empty()) {
-    const Status filled = LoadInitialWeights(job_files_.imports(), start.spec(),
-                                             executor_->program(), executor_->executable());
-    if (filled.ok()) return 0;
+    if (frozen.ok()) return step;
     load_failed_ = true;
     of_other_folder_ = true;
-    return Annotate(filled, "host " + start.plan().ranks(begin_.rank()).host());
+    return FaultOfBase(frozen, start, begin_.rank());
   }
+  const Status filled = LoadInitialWeights(job_files_.imports(), start.spec(), executor_->program(),
+                                           executor_->executable());
+  if (filled.ok()) return 0;
+  load_failed_ = true;
+  of_other_folder_ = true;
+  return Annotate(filled, "host " + start.plan().ranks(begin_.rank()).host());
+}
+
+StatusOr<int64_t> RankRun::RestoreTrained() {
+  const v1::StartRanks& start = begin_.start();
+  if (start.has_restore_images()) return RestoreImage();
   // If the folder is not mounted here, nothing is known about its contents.
   const Status folder = CheckFolderId(
       job_files_.checkpoints(), FolderOfAttempt(start.restore_path()), start.restore_folder_id());
@@ -128,7 +130,11 @@ StatusOr<int64_t> RankRun::Restore() {
       ReadManifest(files, start.restore_path(), start.restore_digest());
   TROUPE_RETURN_IF_ERROR(judge(manifest.status()));
   // A checkpoint of another job may be one that this job cannot continue.
-  if (RestoresInitialLoad(start)) TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, start.spec()));
+  if (RestoresInitialLoad(start)) {
+    TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, start.spec()));
+  } else {
+    TROUPE_RETURN_IF_ERROR(CheckBaseOf(*manifest, data_->identity, start, begin_.rank()));
+  }
   TROUPE_RETURN_IF_ERROR(judge(LoadState(files, start.restore_path(), *manifest,
                                          executor_->program(), executor_->executable())));
   return manifest->state().step();

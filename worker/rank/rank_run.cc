@@ -204,9 +204,10 @@ StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
   }
   if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
 
-  TROUPE_ASSIGN_OR_RETURN(data_, OpenRankData(job_files_.data(), start, begin_.rank()));
+  TROUPE_ASSIGN_OR_RETURN(RankData data, OpenRankData(job_files_.data(), start, begin_.rank()));
   TROUPE_RETURN_IF_ERROR(
-      IdentifyBase(BaseFilesOf(job_files_), start, begin_.rank(), &data_->identity));
+      IdentifyBase(BaseFilesOf(job_files_), start, begin_.rank(), &data.identity));
+  data_ = std::move(data);
   TROUPE_ASSIGN_OR_RETURN(backend_, MakeBackend(threads));
   begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(

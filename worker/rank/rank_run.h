@@ -106,6 +106,7 @@ class RankRun {
   // Calls Restore, a second time after a pause if the checkpoint could not be read, and records a
   // bad checkpoint. A folder that is not visible and two failed reads prove nothing about the
   // checkpoint: the result then has cause STORAGE (worker/executor/folder_fault.h).
+  StatusOr<int64_t> RestoreTrained();
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
   void DescribeEnvironment(int threads, int cores_on_host);
