@@ -359,7 +359,9 @@ TEST_F(ExportTest, InliningFillsTheModelAndRefusesContradictions) {
   model.set_from(Child("hf"));
   model.set_hidden_size(8);
   model.set_export_dtype("float32");
+  model.add_trainable("*norm*");
   ASSERT_TRUE(InlineHfModel(files_, &model).ok()) << InlineHfModel(files_, &model);
+  EXPECT_EQ(model.trainable_size(), 1);
   EXPECT_EQ(model.from(), Child("hf"));
   EXPECT_EQ(model.vocab_size(), 11);
   EXPECT_EQ(model.export_dtype(), "float32");

@@ -115,9 +115,10 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
   const auto* reflection = model->GetReflection();
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const auto* field = descriptor->field(i);
-    // These keys affect only the form of an export, or nothing, of which the plan warns.
+    // These keys affect only the form of an export, what is trained, or nothing, of which the plan
+    // warns.
     if (field->name().starts_with("export_") || field->name() == "max_position_embeddings" ||
-        field->name() == "initializer_range")
+        field->name() == "initializer_range" || field->name() == "trainable")
       continue;
     if (field->name() == "from" || !reflection->HasField(*model, field)) continue;
     const auto only = [&](const v1::ModelSpec& from) {
