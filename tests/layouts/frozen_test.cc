@@ -178,7 +178,7 @@ TEST_P(FrozenLayouts, HaveTheSingleRanksLosses) {
 }
 
 const auto kUsesName = [](const auto& info) { return NameOf(info.param); };
-INSTANTIATE_TEST_SUITE_P(Alone, FrozenLayouts, testing::ValuesIn(AxesAlone()), kUsesName);
+INSTANTIATE_TEST_SUITE_P(Alone, FrozenLayouts, testing::ValuesIn(Share(AxesAlone(), 2)), kUsesName);
 INSTANTIATE_TEST_SUITE_P(Pairs, FrozenLayouts, testing::ValuesIn(Share(PairsOfAxes(), 5)),
                          kUsesName);
 INSTANTIATE_TEST_SUITE_P(EightRanks, FrozenLayouts, testing::ValuesIn(Share(MixesOfEight(), 3)),
