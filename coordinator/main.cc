@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/descriptor_limit.h"
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
@@ -24,6 +23,7 @@
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/program/descriptor_limit.h"
 #include "base/program/program.h"
 #include "base/security/grpc_log.h"
 #include "base/security/insecure_reminder.h"

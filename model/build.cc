@@ -14,11 +14,11 @@
 #include "model/program/builder.h"
 #include "model/program/channels.h"
 #include "model/program/control_word.h"
-#include "model/program/counted_in_norm.h"
 #include "model/program/derivative.h"
 #include "model/program/op_rules.h"
 #include "model/program/shared_heads.h"
 #include "model/program/verifier.h"
+#include "model/program/verify_update.h"
 
 namespace troupe::model {
 namespace {

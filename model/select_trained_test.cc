@@ -79,7 +79,7 @@ TEST(FrozenParameters, HaveNeitherGradientNorStatesNorWorkThatNobodyNeeds) {
   EXPECT_EQ(Count(backward, OpKind::kAttentionGrad), 0);
   EXPECT_EQ(Count(backward, OpKind::kEmbeddingGrad), 0);
   EXPECT_EQ(Count(backward, OpKind::kMatmulGradWeight), 2);
-  EXPECT_EQ(Count(backward, OpKind::kMatmulGradInput), 2);  // of the head and of down_proj
+  EXPECT_EQ(Count(backward, OpKind::kMatmulGradInput), 2) << "head, down_proj";
 }
 
 TEST(FrozenParameters, OfARouterKeepItsBiasToo) {

@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/descriptor_limit.h"
 #include "base/durable_write.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/flag_parser.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/program/descriptor_limit.h"
 #include "base/program/program.h"
 #include "base/security/authority_files.h"
 #include "base/security/grpc_log.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/descriptor_limit.h"
+#include "base/program/descriptor_limit.h"
 
 namespace troupe {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/program/counted_in_norm.h"
 #include "model/program/op_rules.h"
+#include "model/program/shared_heads.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {
@@ -75,6 +75,18 @@ Status CheckOrder(const Program& program) {
 }
 
 }  // namespace
+
+bool CountedInNorm(const Program& program, const ParameterEntry& entry) {
+  if (!entry.trained()) return false;
+  const Value& master = program.value(entry.value);
+  for (int a = 1; a < kNumAxes; ++a) {
+    const AxisPlacement& placement = master.placement.axes[a];
+    const int coordinate = program.mesh.coordinates.of[a];
+    if (placement == Replicated() && coordinate != 0) return false;
+    if (IsSharedHeads(placement) && coordinate % placement.run != 0) return false;
+  }
+  return !entry.tied || program.mesh.coordinates[Axis::kPipe] == 0;
+}
 
 Status CheckOptimizer(const Program& program) {
   TROUPE_RETURN_IF_ERROR(CheckOrder(program));

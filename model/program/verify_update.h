@@ -1,4 +1,4 @@
-// Checks of Reduce and Update for every gradient that types alone cannot express.
+// Rules of Reduce and Update for every gradient that types alone cannot express. Pure.
 #ifndef TROUPE_MODEL_PROGRAM_VERIFY_UPDATE_H_
 #define TROUPE_MODEL_PROGRAM_VERIFY_UPDATE_H_
 
@@ -6,6 +6,11 @@
 #include "model/program/program.h"
 
 namespace troupe::model {
+
+// Whether this rank counts the gradient of `entry` in the global norm. Of the ranks that hold a
+// copy, only the one at coordinate 0 of every axis along which the parameter is Replicated counts
+// it; for a tied parameter only the first stage. A frozen one has no gradient.
+bool CountedInNorm(const Program& program, const ParameterEntry& entry);
 
 // INTERNAL unless Update reduces the control word once, counts in the norm exactly the gradients
 // that this rank must count, counts the applied steps once and then updates every parameter by

@@ -127,7 +127,7 @@ StatusOr<BlockCosts> BlockCosts::MeasureWhole(const DecodedJob& job, int context
   options.shard_run = 0;
   options.whole_matrices = false;
   options.no_weight_decay.clear();
-  // Which blocks are trained differs from block to block: the least costs are those of frozen ones.
+  // Some blocks may be frozen, and others not: the least costs are those of frozen ones.
   if (!options.trained.globs.empty()) options.trained = model::TrainedParameters::None();
   options.runs = false;
   // The head of a large microbatch would have thousands of groups of rows. Fewer groups take fewer

@@ -203,7 +203,6 @@ StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
     if (shared_cores_) network_->SetSpinning(!*shared_cores_);
   }
   if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
-
   TROUPE_ASSIGN_OR_RETURN(RankData data, OpenRankData(job_files_.data(), start, begin_.rank()));
   TROUPE_RETURN_IF_ERROR(
       IdentifyBase(BaseFilesOf(job_files_), start, begin_.rank(), &data.identity));

@@ -1,4 +1,4 @@
-#include "base/descriptor_limit.h"
+#include "base/program/descriptor_limit.h"
 
 #include <sys/resource.h>
 

@@ -1,6 +1,6 @@
 // The limit on open file descriptors of this process.
-#ifndef TROUPE_BASE_DESCRIPTOR_LIMIT_H_
-#define TROUPE_BASE_DESCRIPTOR_LIMIT_H_
+#ifndef TROUPE_BASE_PROGRAM_DESCRIPTOR_LIMIT_H_
+#define TROUPE_BASE_PROGRAM_DESCRIPTOR_LIMIT_H_
 
 namespace troupe {
 
@@ -13,4 +13,4 @@ int DescriptorLimit();
 
 }  // namespace troupe
 
-#endif  // TROUPE_BASE_DESCRIPTOR_LIMIT_H_
+#endif  // TROUPE_BASE_PROGRAM_DESCRIPTOR_LIMIT_H_
