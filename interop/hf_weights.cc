@@ -64,8 +64,7 @@ StatusOr<std::string> DigestOfBlocks(const ReadableFile& file, std::vector<int64
   begins.push_back(size);
   for (int64_t& begin : begins) begin = std::clamp<int64_t>(begin, 0, size - kIdentityBlockBytes);
   std::ranges::sort(begins);
-  const auto repeated = std::ranges::unique(begins);
-  begins.erase(repeated.begin(), repeated.end());
+  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
   std::vector<std::byte> bytes(begins.size() * static_cast<size_t>(kIdentityBlockBytes));
   std::span<std::byte> left = bytes;
   for (const int64_t begin : begins) {
