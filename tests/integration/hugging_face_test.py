@@ -110,7 +110,9 @@ def tensors_of(folder):
 
 class Frozen(ClusterCase):
     def test_a_part_is_trained_through_a_kill_and_the_whole_model_comes_out(self):
-        with Cluster(workers=4) as cluster:
+        # Steps are long enough that the kill meets the job while it trains.
+        with Cluster(workers=4,
+                     environment={"TROUPE_FAILPOINTS": "step.begin=delay:50"}) as cluster:
             base = cluster.home / "base"
             shutil.copytree(FIXTURES / "tied-grouped-llama3", base)
             weights = base / "model.safetensors"
