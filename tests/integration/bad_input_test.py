@@ -485,8 +485,9 @@ def throw(address, garbage):
 
 class Strangers(ClusterCase):
     def test_garbage_on_every_port_disturbs_nothing(self):
-        # The ranks communicate with each other during the test.
-        with Cluster(workers=2,
+        # The ranks communicate with each other during the test. A busy machine may delay them for
+        # longer than a second, which is not what is tested.
+        with Cluster(workers=2, detection_seconds=5.0,
                      environment={"TROUPE_FAILPOINTS": "step.begin=delay:20"}) as cluster:
             job = cluster.submit("steady", steps=100000, interval=50)
             cluster.wait_for_step(job, 1)
