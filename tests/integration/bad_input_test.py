@@ -522,7 +522,7 @@ class Strangers(ClusterCase):
             self.assert_committed_checkpoints_verify(cluster, job)
 
     def test_a_second_worker_of_the_same_name_is_refused(self):
-        with Cluster(workers=1) as cluster:
+        with Cluster(workers=1, detection_seconds=5.0) as cluster:
             job = cluster.submit("steady", steps=400, interval=0,
                                  parallelism="tensor_parallel_degree: 1")
             cluster.wait_for_step(job, 1)
