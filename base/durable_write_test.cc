@@ -22,6 +22,10 @@
 namespace troupe {
 namespace {
 
+std::string PointOf(const std::string& set, const std::string& step) {
+  return fmt::format("{}.{}", set, step);
+}
+
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -73,8 +77,9 @@ TEST_F(DurableWrite, EverySetHasAFailpointForEachStep) {
   std::vector<std::string> names;
   for (const FailpointName& point : AllFailpoints()) names.emplace_back(point.name);
   for (const std::string set : kSets) {
-    for (const std::string step : kBeforeTheRename) EXPECT_THAT(names, Contains(set + "." + step));
-    for (const std::string step : kAfterTheRename) EXPECT_THAT(names, Contains(set + "." + step));
+    for (const std::string step : kBeforeTheRename)
+      EXPECT_THAT(names, Contains(PointOf(set, step)));
+    for (const std::string step : kAfterTheRename) EXPECT_THAT(names, Contains(PointOf(set, step)));
   }
 }
 
@@ -113,14 +118,14 @@ TEST_F(DurableWrite, AnErrorOrADeathAtAFailpointLeavesTheFormerFileUntilTheRenam
       TROUPE_CHECK_OK(ArmFailpoints(""));
     };
     for (const std::string step : kBeforeTheRename) {
-      const std::string point = set + "." + step;
+      const std::string point = PointOf(set, step);
       expect_error_at(point);
       EXPECT_EQ(Contents(), "former") << point;
       EXPECT_TRUE(DiesAt(point, [&] { write().IgnoreError(); })) << point;
       EXPECT_EQ(Contents(), "former") << point;
     }
     for (const std::string step : kAfterTheRename) {
-      const std::string point = set + "." + step;
+      const std::string point = PointOf(set, step);
       EXPECT_TRUE(DiesAt(point, [&] { write().IgnoreError(); })) << point;
       EXPECT_EQ(Contents(), "new") << point;
       TROUPE_CHECK_OK(WriteFileDurably(files_, Path(), AsBytes("former")));
