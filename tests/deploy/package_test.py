@@ -60,7 +60,7 @@ REMOVE = """
 set -eu
 echo '# changed' >>/etc/default/troupe-worker
 install -d -o troupe -g troupe /var/lib/troupe-worker
-dpkg --force-confold -i /root/troupe.deb >/dev/null
+dpkg --force-confold -i /opt/troupe.deb >/dev/null
 grep -q changed /etc/default/troupe-worker
 dpkg --remove troupe >/dev/null
 test ! -e /usr/bin/troupe
@@ -255,7 +255,7 @@ class RootTest(unittest.TestCase):
         for name in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{name}", cls.root / "etc" / name)
         cls.run_in_root("apt-get update -qq && apt-get install -y -qq --no-install-recommends "
-                        "/root/troupe.deb", limit=BASE_LIMIT_SECONDS)
+                        "/opt/troupe.deb", limit=BASE_LIMIT_SECONDS)
         cls.run_in_root(f"useradd --uid {TRAINER} --create-home trainer")
 
     @classmethod
@@ -320,7 +320,7 @@ class RootTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, root)
         left = set(self.run_in_root(REMOVE, root=root).split())
         state = {f"/var/lib/troupe-{service}" for service in SERVICES}
-        self.assertEqual(left - state - {"/root/troupe.deb"}, set())
+        self.assertEqual(left - state - {"/opt/troupe.deb"}, set())
         self.assertIn("/var/lib/troupe-worker", left)
 
 
