@@ -251,7 +251,7 @@ class RootTest(unittest.TestCase):
     def setUpClass(cls):
         cls.root = copy_root(make_base(), "root")
         cls.addClassCleanup(shutil.rmtree, cls.root)
-        shutil.copy(only("troupe_*.deb"), cls.root / "root/troupe.deb")
+        shutil.copy(only("troupe_*.deb"), cls.root / "opt/troupe.deb")
         for name in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{name}", cls.root / "etc" / name)
         cls.run_in_root("apt-get update -qq && apt-get install -y -qq --no-install-recommends "
